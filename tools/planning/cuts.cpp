@@ -1,100 +1,28 @@
 #include "tools/planning/cuts.h"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <limits>
-#include <numeric>
 
 #include "core/error.h"
 #include "layers/placement/units.h"
 #include "tools/partition/strategies.h"
-#include "tools/plan/stage_list.h"
+#include "tools/planning/pipelines.h"
 #include "tools/planning/step_bytes.h"
-#include "tools/text/table.h"
 
 namespace duplex::tools {
 namespace {
 
-/// Ways of more machines than this have stages of 1, 2, 4, ... machines.
+/// Hypergraphs are tried for so many machines at most.
 constexpr int few = 8;
+/// Pipelines are also looked for with factors where data parallelism sends less than this part of
+/// its bytes with them.
+constexpr double worth_factors = 0.9;
 constexpr std::uint64_t most_micro_batches = 64;
 /// So many pipelines have their stages moved, at most as often as this. A way is better if it takes
 /// this part of another's time, or less.
 constexpr std::size_t contenders = 2;
 constexpr int most_moves = 12;
 constexpr double better = 0.995;
-
-/// The ways to share machines out among two stages or more, none with more than the one before.
-std::vector<std::vector<int>> shares_of(int machines) {
-  std::vector<std::vector<int>> found;
-  std::vector<int> stages;
-  const std::function<void(int, int)> add = [&](int left, int most) {
-    if (left == 0) {
-      if (stages.size() > 1) found.push_back(stages);
-      return;
-    }
-    for (int ranks = std::min(left, most); ranks >= 1; --ranks) {
-      const bool power = (ranks & (ranks - 1)) == 0;
-      if (machines > few && (!power || stages.size() == few)) continue;
-      stages.push_back(ranks);
-      add(left - ranks, ranks);
-      stages.pop_back();
-    }
-  };
-  add(machines, machines);
-  return found;
-}
-
-/// A pipeline, and where its stages begin.
-class Pipeline {
- public:
-  /// The stages begin where the work is as the ranks' speeds. `tiles` must outlive it.
-  Pipeline(const Tiles& tiles, std::vector<int> ranks, const Speeds& speeds)
-      : units_(&tiles.units()), ranks_(std::move(ranks)) {
-    Speeds together;
-    auto next = speeds.begin();
-    for (const int stage : ranks_) {
-      together.push_back(std::accumulate(next, next + stage, 0.0));
-      next += stage;
-    }
-    const std::vector<std::size_t> starts = layer_runs(tiles, together, Idle::none);
-    for (std::size_t stage = 1; stage < ranks_.size(); ++stage)
-      begins_.push_back(static_cast<double>(starts[stage]));
-  }
-
-  const std::vector<int>& ranks() const { return ranks_; }
-  std::size_t boundaries() const { return begins_.size(); }
-  bool possible() const {
-    double least = 1.0;
-    for (const double begin : begins_) {
-      if (begin < least) return false;
-      least = std::floor(begin) + 1.0;
-    }
-    return begins_.back() < static_cast<double>(units_->count());
-  }
-  Pipeline moved(std::size_t boundary, double by) const {
-    Pipeline other = *this;
-    other.begins_[boundary] += by;
-    return other;
-  }
-  /// Returns the stages as parse_stages() takes them.
-  std::string text() const {
-    std::string text = std::to_string(ranks_.front());
-    for (std::size_t i = 0; i < begins_.size(); ++i) {
-      const double whole = std::floor(begins_[i]);
-      text += ":" + std::to_string(ranks_[i + 1]) + "@" +
-              (*units_)[static_cast<std::size_t>(whole)].name;
-      if (begins_[i] > whole) text += "+" + fixed(begins_[i] - whole, 1);
-    }
-    return text;
-  }
-
- private:
-  const Units* units_;
-  std::vector<int> ranks_;
-  std::vector<double> begins_;  ///< By stage but the first: its first unit, and the part of it.
-};
 
 TileSpec one_tile_a_unit() {
   TileSpec spec;
@@ -120,7 +48,7 @@ class CutSearch {
     std::vector<ParallelSpec> ways;
     const std::vector<Pipeline> pipelines = even_pipelines();
     for (std::uint64_t m = 2; m <= most_micro_batches; m *= 2)
-      for (const ParallelSpec& way : ways_of(pipelines, m)) ways.push_back(way);
+      for (const ParallelSpec& way : ways_of(pipelines, m, Factors::off)) ways.push_back(way);
     for (const std::string& strategy : cutting_strategies()) {
       if (strategy == "pipeline" || strategy == "hypergraph") continue;
       for (const ParallelSpec& way : ways_of(strategy, false)) ways.push_back(way);
@@ -147,7 +75,8 @@ class CutSearch {
     FoundCuts cuts;
     std::vector<Evaluation>& found = cuts.found;
     for (const std::string& strategy : cutting_strategies()) {
-      const auto best = strategy == "pipeline" ? best_pipeline() : best_of_kind(strategy);
+      const auto best =
+          strategy == "pipeline" ? best_pipeline(Factors::off) : best_of_kind(strategy);
       if (!best) continue;
       if (!fits(*best)) {
         cuts.too_large.push_back({best->strategy, situation_.memory(best->strategy)});
@@ -155,6 +84,7 @@ class CutSearch {
       }
       found.push_back(*best);
       add_fewer_bytes(*best, found);
+      if (strategy == "pipeline") add_factored_pipeline(best->image, found);
     }
     for (Evaluation& each : found) each.normalised = normalised_by(situation_, each.strategy);
     std::stable_sort(found.begin(), found.end(), is_faster);
@@ -162,6 +92,19 @@ class CutSearch {
   }
 
  private:
+  /// With factors other pipelines are the best: those whose last stages have several ranks. Adds
+  /// the best that is faster than `slowest`.
+  void add_factored_pipeline(double slowest, std::vector<Evaluation>& found) const {
+    ParallelSpec plain, factored;
+    factored.factors = Factors::automatic;
+    const double part = step_bytes(situation_, {factored, machines_}).worker_out /
+                        step_bytes(situation_, {plain, machines_}).worker_out;
+    if (part > worth_factors) return;
+    const auto best = best_pipeline(Factors::automatic, slowest * better);
+    if (!best || !fits(*best) || best->image > slowest * better) return;
+    found.push_back(*best);
+    add_fewer_bytes(*best, found);
+  }
   /// Adds the same cut with codings and factors, each where it makes it faster.
   void add_fewer_bytes(const Evaluation& best, std::vector<Evaluation>& found) const {
     for (const net::Coding coding :
@@ -254,10 +197,11 @@ class CutSearch {
   }
 
   static ParallelSpec spec_of(const Pipeline& pipeline, std::uint64_t micro_batches,
-                              std::uint64_t in_flight) {
+                              std::uint64_t in_flight, Factors factors) {
     ParallelSpec way;
     way.strategy = "pipeline";
     way.stages = pipeline.text();
+    way.factors = factors;
     way.micro_batches = micro_batches;
     way.in_flight = in_flight;
     return way;
@@ -266,18 +210,23 @@ class CutSearch {
   /// Pipelines whose stages begin where the work is even.
   std::vector<Pipeline> even_pipelines() const {
     std::vector<Pipeline> pipelines;
-    for (const std::vector<int>& ranks : shares_of(static_cast<int>(machines_.size()))) {
+    for (const std::vector<int>& ranks : stage_sizes(static_cast<int>(machines_.size()))) {
       if (ranks.size() > tiles_.units().count()) continue;
       const Pipeline pipeline(tiles_, ranks, speeds_);
       if (pipeline.possible()) pipelines.push_back(pipeline);
     }
     return pipelines;
   }
-  std::vector<ParallelSpec> ways_of(const std::vector<Pipeline>& pipelines, std::uint64_t m) const {
+  std::vector<ParallelSpec> ways_of(const std::vector<Pipeline>& pipelines, std::uint64_t m,
+                                    Factors factors) const {
     std::vector<ParallelSpec> ways;
-    for (const Pipeline& pipeline : pipelines)
+    for (const Pipeline& pipeline : pipelines) {
+      // The linear layers are the last ones, and factors are for ranks that share them.
+      if (factors != Factors::off && pipeline.ranks().back() == 1) continue;
       for (const std::uint64_t in_flight : in_flights())
-        if (divides(m, pipeline.ranks().front())) ways.push_back(spec_of(pipeline, m, in_flight));
+        if (divides(m, pipeline.ranks().front()))
+          ways.push_back(spec_of(pipeline, m, in_flight, factors));
+    }
     return ways;
   }
 
@@ -301,7 +250,8 @@ class CutSearch {
     return chosen;
   }
 
-  std::optional<Evaluation> best_pipeline() const {
+  /// Returns the best pipeline of those that may be faster than `slowest`.
+  std::optional<Evaluation> best_pipeline(Factors factors, double slowest = unbounded) const {
     const std::vector<Pipeline> pipelines = even_pipelines();
     // Many micro-batches are mostly faster than few, whose floors then tell that they are not.
     std::vector<Evaluation> chosen;
@@ -310,7 +260,7 @@ class CutSearch {
                          std::all_of(chosen.begin(), chosen.end(),
                                      [this](const Evaluation& each) { return fits(each); });
       std::vector<Evaluation> all =
-          evaluate(ways_of(pipelines, m), found ? chosen.back().image : unbounded);
+          evaluate(ways_of(pipelines, m, factors), found ? chosen.back().image : slowest);
       all.insert(all.end(), chosen.begin(), chosen.end());
       std::stable_sort(all.begin(), all.end(), is_faster);
       chosen = contenders_of(std::move(all));
@@ -337,13 +287,14 @@ class CutSearch {
           const Pipeline other = pipeline.moved(boundary, by);
           if (!other.possible()) continue;
           tried.push_back(other);
-          ways.push_back(spec_of(other, now.micro_batches, now.in_flight));
+          ways.push_back(spec_of(other, now.micro_batches, now.in_flight, now.factors));
         }
       for (const std::uint64_t in_flight : {now.in_flight / 2, now.in_flight * 2})
-        if (in_flight > 0) ways.push_back(spec_of(pipeline, now.micro_batches, in_flight));
+        if (in_flight > 0)
+          ways.push_back(spec_of(pipeline, now.micro_batches, in_flight, now.factors));
       for (const std::uint64_t m : {now.micro_batches / 2, now.micro_batches * 2})
         if (m > 1 && m <= most_micro_batches && divides(m, pipeline.ranks().front()))
-          ways.push_back(spec_of(pipeline, m, now.in_flight));
+          ways.push_back(spec_of(pipeline, m, now.in_flight, now.factors));
       const auto found = best_of(ways, fits(best) ? best.image * better : unbounded);
       if (!found || !is_better(*found, best, better)) break;
       best = *found;

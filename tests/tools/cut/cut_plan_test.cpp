@@ -15,39 +15,68 @@ using Words = std::vector<std::string>;
 
 class CutPlan : public ::testing::Test {
  protected:
+  /// Expects that the bytes which plan tells of a rank's step are those of simulate's ledger.
+  /// Returns the names of the ways that cut the network over all machines.
+  Words expect_bytes_of_ledgers(const Words& model, int machines) {
+    const std::string number = std::to_string(machines);
+    const Result result =
+        run(plus(plus({"plan"}, model), {"--machines", number, "--output", "json"}));
+    EXPECT_EQ(result.exit, 0) << result.err;
+    Words names;
+    const auto json = nlohmann::json::parse(result.out);
+    for (const auto& way : json["ways"]) {
+      if (way["cut_flags"].empty() || way["workers"] != machines) continue;
+      const std::string name = way["way"], run_folder = folder_ / name;
+      names.push_back(name);
+      Words words = plus(plus({"simulate"}, model),
+                         {"--workers", number, "--batches", "15", "--logdir", run_folder});
+      for (const std::string flag : way["cut_flags"]) words.push_back(flag);
+      const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+      if (has("lossless")) words = plus(words, {"--wire", "lossless"});
+      if (has("bf16")) words = plus(words, {"--wire", "bf16"});
+      const Result simulated = run(words);
+      EXPECT_EQ(simulated.exit, 0) << simulated.err;
+      double most = 0.0;
+      for (int rank = 0; rank < machines; ++rank) {
+        const std::string summary = run_folder + "/rank-" + std::to_string(rank) + ".json";
+        most = std::max(
+            most, nlohmann::json::parse(read_text(summary))["traffic"]["step_sent"].get<double>());
+      }
+      EXPECT_NEAR(way["worker_bytes_a_step"].get<double>(), most, 200) << name;
+    }
+    return names;
+  }
+
   TemporaryFolder folder_;
 };
 
-/// The bytes that it tells of a rank's step are those of simulate's ledger.
 TEST_F(CutPlan, TellsTheBytesOfALedger) {
-  const Result result =
-      run({"plan", "--net", "lenet", "--classes", "10", "--t-grad", "0.02", "--rate", "1Gbit/s",
-           "--batch", "6", "--machines", "3", "--output", "json"});
-  ASSERT_EQ(result.exit, 0) << result.err;
-  const auto json = nlohmann::json::parse(result.out);
-  int cuts = 0;
-  for (const auto& way : json["ways"]) {
-    if (way["cut_flags"].empty() || way["workers"] != 3) continue;
-    ++cuts;
-    const std::string name = way["way"], run_folder = folder_ / name;
-    Words words{"simulate", "--net",     "lenet",   "--classes", "10",      "--t-grad",
-                "0.02",     "--rate",    "1Gbit/s", "--batch",   "6",       "--workers",
-                "3",        "--batches", "15",      "--logdir",  run_folder};
-    for (const std::string flag : way["cut_flags"]) words.push_back(flag);
-    if (name.find("lossless") != std::string::npos)
-      words.insert(words.end(), {"--wire", "lossless"});
-    if (name.find("bf16") != std::string::npos) words.insert(words.end(), {"--wire", "bf16"});
-    const Result simulated = run(words);
-    ASSERT_EQ(simulated.exit, 0) << simulated.err;
-    double most = 0.0;
-    for (int rank = 0; rank < 3; ++rank)
-      most = std::max(most,
-                      nlohmann::json::parse(read_text(run_folder + "/rank-" + std::to_string(rank) +
-                                                      ".json"))["traffic"]["step_sent"]
-                          .get<double>());
-    EXPECT_NEAR(way["worker_bytes_a_step"].get<double>(), most, 200) << name;
-  }
-  EXPECT_GE(cuts, 3);
+  const Words names = expect_bytes_of_ledgers({"--net", "lenet", "--classes", "10", "--t-grad",
+                                               "0.02", "--rate", "1Gbit/s", "--batch", "6"},
+                                              3);
+  EXPECT_GE(names.size(), 3U);
+}
+
+/// Where gradients cross, this network's linear layers belong on one machine, for which they are
+/// too much work; where factors do, two machines share them.
+TEST_F(CutPlan, LooksForPipelinesWithFactors) {
+  const std::string net = folder_ / "shared.net";
+  write_text(net,
+             "network Shared\ninput 16x16x3\nclasses 10\nconv1 conv 3x3 same, 32 filters, relu\n"
+             "conv2 conv 3x3 same, 32 filters, relu\nfc3 linear 512 outputs, relu\n"
+             "fc4 linear classes outputs\nsoftmax softmax\nend\n");
+  const Words names = expect_bytes_of_ledgers(
+      {"--net", net, "--t-grad", "0.05", "--rate", "500Mbit/s", "--batch", "8"}, 4);
+  const auto begins_with = [&](const std::string& text) {
+    return std::find_if(names.begin(), names.end(),
+                        [&](const std::string& name) { return name.rfind(text, 0) == 0; });
+  };
+  // They are told in order, the fastest first.
+  const auto factored = begins_with("pipeline-2:2-m8-factors");
+  const auto plain = begins_with("pipeline-1:1:1:1-m");
+  ASSERT_NE(factored, names.end());
+  ASSERT_NE(plain, names.end());
+  EXPECT_LT(factored, plain);
 }
 
 /// On a slow link nothing pays but to cut the network. launch does what the plan says.
