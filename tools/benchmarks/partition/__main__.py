@@ -19,7 +19,7 @@ try:
 except ImportError:
     mtkahypar = None
 
-NETWORKS = (os.environ.get("NETWORKS") or "lenet alexnet vgg16e googlenet resnet34 squeezenet").split()
+NETWORKS = (os.environ.get("NETWORKS") or "lenet alexnet vgg16e googlenet resnet34 squeezenet models/resnet50.net").split()
 WORKERS = [int(word) for word in (os.environ.get("WORKERS") or "2 4 8 16").split()]
 BATCHES = [int(word) for word in (os.environ.get("BATCHES") or "32 128").split()]
 STARTS = int(os.environ.get("STARTS") or 10)
@@ -79,7 +79,7 @@ def cut(net, workers, batch, folder):
     seconds = time.monotonic() - begin
     strategies = {each["strategy"]: each for each in json.loads(text)["strategies"]}
     ours = strategies["hypergraph"]
-    row = {"net": net, "workers": workers, "batch": batch, "seconds": seconds, "imbalance": ours["imbalance"],
+    row = {"net": os.path.basename(net), "workers": workers, "batch": batch, "seconds": seconds, "imbalance": ours["imbalance"],
            **{name: each["bytes"] * 1e-6 for name, each in strategies.items()}}
     if mtkahypar is not None:
         cost, row["peer_imbalance"], row["peer_seconds"] = peer(Hypergraph(path), workers)
