@@ -7,7 +7,7 @@ what rounding makes of that; so does one machine that adds up in another order, 
 Usage: DUPLEX=bin/duplex tests/campaigns/cut_exact.py [PAGE]     PAGE: the page to write (default: standard output)
 Environment: NETWORKS ("lenet resnet34", or some others of them; default all), FASHION_MNIST (folder of the data set), OUT
 (folder that keeps what was compared, so that the same command goes on; default: runs/campaigns/cut_exact).
-The exit code is 1 if something does not agree. It takes about an hour of two cores."""
+The exit code is 1 if something does not agree."""
 import array
 import csv
 import json
